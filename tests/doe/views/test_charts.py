@@ -174,8 +174,9 @@ def test_a_legend_names_the_groups_that_occur(paper_report):
 
 
 def test_the_heatmap_has_factors_of_several_levels_and_interactions_without_a_direction(tmp_path):
-    from doe.views.charts.matrices import heatmap_data
     from screenshots import three_levels
+
+    from doe.views.charts.matrices import heatmap_data
 
     report = report_of(study_page(overview(three_levels(tmp_path))), AnalysisOptions())
     cells = heatmap_data(report).datasets["cells"]

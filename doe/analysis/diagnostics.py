@@ -316,7 +316,7 @@ def _robust(fit: Fit) -> tuple[str, ...]:
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
     """F and p of further columns after the model; None where they add nothing to it."""
     left = fit.within
-    rest = columns - left.basis @ (left.basis.T @ columns)
+    rest = columns - fit.within_basis @ (fit.within_basis.T @ columns)
     vectors, sizes, _ = np.linalg.svd(rest, full_matrices=False)
     basis = vectors[:, sizes > 1e-8 * max(float(np.linalg.norm(columns)), 1e-300)]
     rank = basis.shape[1]

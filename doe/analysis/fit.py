@@ -51,7 +51,6 @@ def computed_once(function: Callable[[Subject], Answer]) -> Callable[[Subject], 
 class Residuals(NamedTuple):
     """Residual of single runs, with everything that they share taken out."""
 
-    basis: Floats  # orthonormal columns of the model and of random groups
     values: Floats  # of u
     leverage: Floats
     ss: float
@@ -135,16 +134,21 @@ class Fit:
         These are independent of what varies between groups, whatever its variance.
         """
         if self.strata is None:
-            return Residuals(
-                self.Q, self.residual, self.leverage, self.ss_residual, self.df_residual
-            )
+            return Residuals(self.residual, self.leverage, self.ss_residual, self.df_residual)
+        basis = self.within_basis
+        rest = without_rounding(self.u - basis @ (basis.T @ self.u), self.largest)
+        df = self.n - basis.shape[1]
+        return Residuals(rest, (basis**2).sum(axis=1), float((rest**2).sum()) * (df > 0), df)
+
+    @cached_property
+    def within_basis(self) -> Floats:
+        """Orthonormal columns of the model and of random groups."""
+        if self.strata is None:
+            return self.Q
         groups = [np.eye(int(g.of.max()) + 1)[g.of] for g in random_groups(self.model)]
         every = np.column_stack([self.model.fitted_columns, *groups])
         vectors, sizes, _ = np.linalg.svd(every, full_matrices=False)
-        basis = vectors[:, sizes > 1e-9 * sizes[0]]
-        rest = without_rounding(self.u - basis @ (basis.T @ self.u), self.largest)
-        df = self.n - basis.shape[1]
-        return Residuals(basis, rest, (basis**2).sum(axis=1), float((rest**2).sum()) * (df > 0), df)
+        return np.asarray(vectors[:, sizes > 1e-9 * sizes[0]])
 
     @property
     def df_block(self) -> int:

@@ -385,7 +385,11 @@ def _centre_rows(
     """Rows where two or more factors have a number that lies between their others and is in no
     other row, and these factors; all others have levels there that other rows have too.
     """
-    numeric = [key for key, values in columns.items() if all(map(is_number, values))]
+    numeric = [
+        key
+        for key, values in columns.items()
+        if len(set(values)) > 2 and all(map(is_number, values))
+    ]
     for first in numeric:
         for value in sorted(set(columns[first]), key=_rank):
             rows = [v == value for v in columns[first]]

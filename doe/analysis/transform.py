@@ -134,7 +134,7 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     """
     if fit.df_residual < 1 or fit.exact or fit.n > MOST_RUNS:
         return None
-    return box_cox_likelihood(fit.y, fit.within.basis, fit.within.df, alpha)
+    return box_cox_likelihood(fit.y, fit.within_basis, fit.within.df, alpha)
 
 
 def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCox | None:

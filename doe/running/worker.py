@@ -102,7 +102,7 @@ class ExitCode(IntEnum):
 
 
 STOPPED = (ExitCode.INTERRUPTED, ExitCode.LOST)
-"""Return whether the run ended through no fault of its own."""
+"""Endings through no fault of the run."""
 ORDERLY = tuple(ExitCode)
 """Return whether all of its processes were ended by the worker itself."""
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from factorial_tables import study, table
+from factorial_tables import dataset, study, table
 from level_tables import factor, full, seen, words
 
-from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.analyze import Analysis, analyze, fit_response
 from doe.analysis.dataset import OFF, Dataset, Runs
-from doe.analysis.diagnostics import Finding, between_groups
+from doe.analysis.diagnostics import Finding, between_groups, diagnose
 from doe.analysis.options import AnalysisOptions
+from doe.analysis.tables import TableOptions
 
 
 def checks(found: Analysis) -> dict[str, Finding]:
@@ -37,6 +38,15 @@ def test_a_spread_that_few_runs_of_a_cell_cannot_show_is_seen_by_factor() -> Non
     assert found["equal variance"].ok  # 64 cells of three runs each
     assert not found["spread by factor"].ok
     assert "between the levels of C: transform" in found["spread by factor"].advice
+
+
+def test_a_saturated_design_is_checked_without_its_matrix() -> None:
+    """Of 2^16 runs that has 32 GB."""
+    frame = table("ABCD", np.random.default_rng(1).normal(size=16))
+    fitted = fit_response(dataset(frame, TableOptions(factors=tuple("ABCD"))), AnalysisOptions())
+    assert fitted.fit.model.solved_by_transform
+    assert not diagnose(fitted).residuals
+    assert "X" not in vars(fitted.fit.model)
 
 
 def test_distances_have_no_structural_zero() -> None:

@@ -41,9 +41,15 @@ class Case(NamedTuple):
 NOISES = ("normal", "exponential", "σ × 4 at one level")
 CASES = (
     *(Case("2³, 3 replicates, all on the front", False, noise) for noise in NOISES),
-    *(Case("the same, all but equal in time", False, noise, (6.0, 1e-3)) for noise in NOISES),
+    *(
+        Case("2³, 3 replicates, all but equal in time", False, noise, (6.0, 1e-3))
+        for noise in NOISES
+    ),
     Case("2³, 3 replicates, half dominated", False, "normal", worse=1.5),
-    *(Case("the same, just so", False, noise, (6.0, 6.0), 1e-3) for noise in NOISES),
+    *(
+        Case("2³, 3 replicates, half dominated by next to nothing", False, noise, (6.0, 6.0), 1e-3)
+        for noise in NOISES
+    ),
     Case("2³, 12 replicates, half dominated", False, "normal", worse=1.5, replicates=12),
     Case("central composite, 3 ranges, 18 runs", True, "normal"),
     Case("central composite, 3 ranges, 18 runs", True, "exponential"),

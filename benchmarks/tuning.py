@@ -25,7 +25,7 @@ from doe.study.file import load_study
 from doe.study.values import Study
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tuning"
-STUDIES, TRAININGS, ADDED, SEARCH = 10, 28, 15, 150
+STUDIES, TRAININGS, ADDED, SEARCH = 3, 28, 15, 60
 """Studies, trainings of each, those of its surface, and trainings that seek the best."""
 FRESH = tuple(range(101, 109))
 MODEL = "lr,batch,width,momentum,decay,noise,lr:batch,lr:width,batch:width,lr^2,batch^2,width^2"
@@ -190,7 +190,10 @@ def studied(bench: Bench, seed: int) -> Studied:
 
 def known_best(bench: Bench) -> dict[str, tuple[float, float, float]]:
     """What needs no study, or a long one, by fresh seeds."""
-    settings = {f"{SEARCH} trainings": long_search(bench), "centre of the ranges": CENTRE}
+    settings = {
+        f"TPE, {SEARCH} trainings with two seeds": long_search(bench),
+        "centre of the ranges": CENTRE,
+    }
     return {name: bench.fresh(setting) for name, setting in settings.items()}
 
 

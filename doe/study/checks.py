@@ -171,6 +171,8 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
     elif named := several_kinds(levels):
         place = f"{path}.levels: got" if len(levels) > 2 else f"{path}: got {_both(levels)},"
         add(f"{place} {named}; expected levels of one kind")
+    if any(map(_is_too_long, levels)):
+        return
     if factor.scale == "log" and not factor.numeric:
         word = next(value for value in levels if kind_of(value) != "number")
         add(f"{path}.scale = 'log': {short(word)} is not a number; expected numbers, or no scale")
@@ -343,10 +345,14 @@ def _check_json(value: object, path: str, add: AddProblem) -> None:
             _check_json(item, f"{path}[{i}]", add)
     elif isinstance(value, float) and not math.isfinite(value):
         add(f"{path} = {value}: expected a finite number")
-    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+    elif _is_too_long(value):
         add(f"{path} = {short(value)}: expected a 64-bit integer")
     elif not isinstance(value, (bool, int, float, str)):
         add(f"{path} = {short(value)}: expected text, a number or a boolean; quote dates")
+
+
+def _is_too_long(value: object) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def several_kinds(levels: Sequence[Level]) -> str:

@@ -34,6 +34,8 @@ metrics = ["m"]
         ({"settings": 'runs = 9\nconstraints = ["x + y <= -1"]'}, "no configuration satisfies"),
         ({"kind": "surface", "settings": "", "low": 1.0}, "expected two distinct levels"),
         ({"low": -1.7e308, "high": 1.7e308}, "expected a narrower range"),
+        ({"high": 10**400}, "expected a 64-bit integer"),
+        ({"high": 10**400, "scale": "log"}, "expected a 64-bit integer"),
     ],
 )
 def test_what_no_design_can_have_is_refused_in_a_sentence(given, sentence):

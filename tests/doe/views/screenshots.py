@@ -224,7 +224,7 @@ def problems(page: Page) -> list[str]:
 def readme_images(page_file: Path) -> None:
     """What the README shows: the first screen, and the half-normal plot of `dec_avg`."""
     with chromium() as browser:
-        view = {"width": 1400, "height": 960}
+        view = {"width": 1400, "height": 1060}
         page = browser.new_page(viewport=view, color_scheme="light")
         page.set_default_timeout(120_000)
         page.goto(page_file.as_uri())

@@ -333,7 +333,7 @@ def front_sentence(points: Sequence[ParetoPoint], responses: Sequence[str], alph
     if all(mean.ci_low is None for point in points for mean in point.means):
         return f"Without an error estimate no configuration can be placed on the front of {of}."
     return (
-        f"Of {len(points)} configurations {count['front']} {are(count['front'])} on the Pareto "
-        f"front of {of}, {count['dominated']} {are(count['dominated'])} dominated and {left} "
+        f"Of {len(points)} configurations {count['front']} {are(count['front'])} shown to be on "
+        f"the Pareto front of {of}, {count['dominated']} to be dominated, and {left} {are(left)} "
         f"undecided; all of this holds simultaneously with {confidence(alpha)}."
     )

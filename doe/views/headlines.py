@@ -367,11 +367,13 @@ def over_conditions_text(analysis: Analysis) -> tuple[str, ...]:
         return ()
     mean, worst = best.over_conditions
     choice, safest = (choice_in_words(of.config) for of in (mean, worst))
-    lead = f"Over all conditions of {_joined(met)}, {choice} has the best mean"
+    lead = f"Over all conditions of {_joined(met)}, {choice} has the best observed mean"
     own = f"{lead}, {about(mean.value)}{_unit(analysis)}"
     if worst.config == mean.config:
-        return (f"{own}, and the best worst case, {about(worst.value)}{_unit(analysis)}.",)
-    return (f"{own}; {safest} has the best worst case, {about(worst.value)}{_unit(analysis)}.",)
+        return (f"{own}, and the best observed worst case, {about(worst.value)}{_unit(analysis)}.",)
+    return (
+        f"{own}; {safest} has the best observed worst case, {about(worst.value)}{_unit(analysis)}.",
+    )
 
 
 def choice_in_words(name: str) -> str:

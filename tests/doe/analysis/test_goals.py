@@ -59,7 +59,9 @@ def test_the_front_is_told_from_what_is_dominated_and_from_ties() -> None:
     }
     beaten = next(point for point in weighed.pareto if point.place == "dominated")
     assert beaten.dominated_by == "A0B0"
-    assert weighed.sentence.startswith("Of 4 configurations 1 is on the Pareto front of loss and")
+    assert weighed.sentence.startswith(
+        "Of 4 configurations 1 is shown to be on the Pareto front of loss and"
+    )
 
 
 def test_where_noise_hides_everything_nothing_is_called() -> None:

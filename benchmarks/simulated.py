@@ -17,7 +17,8 @@ import numpy as np
 
 from doe.analysis.dataset import Covariate, Dataset, FactorColumn, Runs, runs_at
 
-MEAN = 20.0
+MEAN, FAR = 20.0, 1000.0
+"""FAR: so large a mean that no interval with a fourfold σ reaches below 0."""
 ACTIVE = 3.0
 """Effect of A in standard errors."""
 BLOCKS = (0.0, 1.0, 5.0)
@@ -170,12 +171,13 @@ def simulated(
     slot = a.astype(np.int64) if planted == "tied" else order % 4
     errors = ERRORS[draw](rng, n) * (5.0 if planted == "spread" else 1.0) ** high
     errors *= (4.0 if planted == "unequal" else 1.0) ** (1.0 - a)
-    y = MEAN + effect * (a - 0.5) + shift[block] + errors
+    mean = FAR if planted == "unequal" else MEAN
+    y = mean + effect * (a - 0.5) + shift[block] + errors
     y += 3.0 * (planted == "drift") * order / (n - 1)
     y += 2.0 * (planted == "slot") * (slot == 0) + 2.0 * (planted == "host") * host
     y += 6.0 * (planted == "outlier") * (np.arange(n) == rng.integers(n))
     y += effect * (planted == "interaction") * (a - 0.5) * (2.0 * high - 1.0)
-    middle = MEAN + float(shift.mean())
+    middle = mean + float(shift.mean())
     truth = _truth(plan, (middle - effect / 2, middle + effect / 2), spread)
     if planted in LOGNORMAL:
         y, truth = _lognormal(plan, y, shift, effect, LOGNORMAL[planted])

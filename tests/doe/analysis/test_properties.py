@@ -15,8 +15,8 @@ from level_tables import full, words
 from scipy import stats
 from statsmodels.stats.anova import anova_lm
 
-from doe.analysis.contrasts import evaluate, fwht, names_of, sign_columns
-from doe.analysis.dataset import Runs
+from doe.analysis.contrasts import evaluate, fwht, sign_columns
+from doe.analysis.dataset import FactorColumn, Runs
 from doe.analysis.estimators.box_meyer import BoxMeyer
 from doe.analysis.estimators.dispersion import Dispersion
 from doe.analysis.estimators.robust import (
@@ -264,7 +264,9 @@ def test_effects_do_not_change_with_an_added_factor_of_no_effect() -> None:
 def test_names_of_many_terms_are_those_of_single_ones() -> None:
     for keys in ("ABCD", ["lr", "aug", "opt"]):
         masks = terms_up_to(len(keys))
-        assert names_of(masks, keys) == [term_name(mask, keys) for mask in masks]
+        factors = tuple(FactorColumn(key, key, ("low", "high")) for key in keys)
+        model = make_model(Runs(factors, np.array(list(np.ndindex(*[2] * len(keys))))), masks)
+        assert [model.name(mask) for mask in masks] == [term_name(mask, keys) for mask in masks]
 
 
 def test_tails_are_those_of_scipy() -> None:

@@ -28,9 +28,6 @@ BEYOND = 2.0
 """Tolerances for a frame beyond the ends of an arc, where a fit is less exact."""
 TILT = 0.27
 """Largest sideways part of the acceleration: a camera tilted by 15 degrees."""
-RIVAL = 2.0
-"""Even motion with this many times the support of an arc, through most of its detections, refutes
-it."""
 CHUNK = 2048
 """Samples per batch."""
 
@@ -90,8 +87,8 @@ def find_arcs(
         (2,), if known; every arc has its own otherwise.
     least
         Frames that have to confirm an arc. It has to bend downwards as well (`falls`): what rests
-        or glides is not known to fly. Nor is an arc between things that move evenly, such as the
-        two rims of a ball that rolls.
+        or glides is not known to fly. Even motion through most of its detections must not have more
+        support: the rims of a ball that rolls are detected in turn, now one and now the other.
     """
     sample = _sample(detections, tolerance, acceleration)
     free = np.ones(len(detections.time), bool)
@@ -104,7 +101,7 @@ def find_arcs(
             arc is None
             or len(arc.frames) < least
             or not _falls(arc, detections.time, tolerance)
-            or np.median(even[arc.frames, arc.choice]) > RIVAL * score[best]
+            or np.median(even[arc.frames, arc.choice]) > score[best]
         ):
             score[best] = 0
             continue

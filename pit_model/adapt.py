@@ -68,7 +68,7 @@ def adapt(
 
     `scale` and `g` are what was given for the track.
     """
-    before = track
+    before, least = track, track.flights.confirmed.sum()
     share = trust(track)
     if share < TRUST:
         note = (
@@ -85,19 +85,16 @@ def adapt(
 
         fine_tune(adapted.network, tracker.config, labels, seed=number, progress=report)
         track = adapted.track_in(track.regime, track.clip, scale, g)
-    seen, was = (int((t.flights.choice >= 0).sum()) for t in (track, before))
-    if seen < was or trust(track) < TRUST:
-        return Adaptation(tracker, before, f"not adapted: {seen} frames confirmed instead of {was}")
-    a, b = before.flights.scatter, track.flights.scatter
-    note = (
-        f"adapted: {seen} frames confirmed instead of {was}, scatter {b:.2f} px instead of {a:.2f}"
-    )
-    return Adaptation(adapted, track, note)
+    counts = f"{track.flights.confirmed.sum()} frames confirmed instead of {least}"
+    if track.flights.confirmed.sum() < least or trust(track) < TRUST:
+        return Adaptation(tracker, before, f"not adapted: {counts}")
+    scatter = f"scatter {track.flights.scatter:.2f} px instead of {before.flights.scatter:.2f}"
+    return Adaptation(adapted, track, f"adapted: {counts}, {scatter}")
 
 
 def trust(track: Track) -> float:
     """Return the share of the frames with an arc or a sure detection in which the two agree."""
-    confirmed = track.flights.choice >= 0
+    confirmed = track.flights.confirmed
     claimed = (track.flights.arc >= 0) | (track.detections.confidence[:, 0] >= SURE)
     return float(confirmed.sum() / claimed.sum()) if claimed.any() else 0.0
 

@@ -78,8 +78,8 @@ def evaluate(config: Config) -> dict[str, dict[str, float]]:
     totals = {name: metrics.no_totals(scales=1) for name in METHODS}
     for batch in evaluation_batches(make_split(config, "test")):
         for name, method in METHODS.items():
-            said = track(method(batch.frames), len(batch.frames), config)
-            totals[name] = metrics.add(totals[name], [said], batch)
+            outputs = track(method(batch.frames), len(batch.frames), config)
+            totals[name] = metrics.add(totals[name], [outputs], batch)
     scales = (config.image_size,)
     return {name: metrics.read(total, scales) for name, total in totals.items()}
 

@@ -69,12 +69,12 @@ def draw_film(
     scene = _with_blobs(rng, background(rng, size), frames)
     scene = np.stack([_with_ball(*at, ball) for at in zip(scene, *flight[:2], strict=True)])
     dark = rng.random() < 0.5
-    seen = torch.from_numpy(take(rng, 1 - scene if dark else scene))
+    film = torch.from_numpy(take(rng, 1 - scene if dark else scene))
     outside = ((flight.position < -0.5) | (flight.position > size - 0.5)).any(1)
     for part in flight[:2]:
         part[outside] = np.nan
-    measured = levels(seen, dark, subtract=rng.random() < 0.5)
-    return network_input(seen, dark, measured), flight
+    measured = levels(film, dark, subtract=rng.random() < 0.5)
+    return network_input(film, dark, measured), flight
 
 
 def draw_flight(

@@ -186,7 +186,7 @@ class Steps:
     def __call__(self, what: str, done: int, total: int) -> None:
         """Take the report of a step."""
         if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what)
+            self._tasks[what] = self._bar.add_task(what, total=None)
         self._bar.update(self._tasks[what], completed=done, total=total or None)
 
 

@@ -72,8 +72,8 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
     with torch.inference_mode():
         forward = make_forward(network, config)
         fine = predict(forward, batch.frames, config, METRICS).scales[-1]
-    said = (fine.heatmap, fine.soft, fine.position, fine.velocity)
-    heatmap, soft, physics, velocity = (by_frame(x) for x in said)
+    outputs = (fine.heatmap, fine.soft, fine.position, fine.velocity)
+    heatmap, soft, physics, velocity = (by_frame(x) for x in outputs)
     frames, *truth = (x[0].cpu().numpy() for x in batch)
     return Inspection(config, video, frames, heatmap, soft, physics, velocity, *truth)
 
@@ -113,11 +113,11 @@ def draw_heatmaps(inspection: Inspection) -> Figure:
     names = ("input", "target heatmap", "predicted heatmap")
     for row, name in enumerate(names):
         axes[row, 0].set_ylabel(name, fontsize=10)
-        shown = axes[row, -1].images[0]
-        scale = figure.colorbar(shown, ax=axes[row], shrink=0.9)
+        image = axes[row, -1].images[0]
+        scale = figure.colorbar(image, ax=axes[row], shrink=0.9)
         scale.ax.tick_params(labelsize=8)
-    look = {"facecolor": "0.2", "labelcolor": PALE, "edgecolor": "none", "fontsize": 8}
-    figure.legend(handles=[truth], loc="outside lower center", **look)
+    style = {"facecolor": "0.2", "labelcolor": PALE, "edgecolor": "none", "fontsize": 8}
+    figure.legend(handles=[truth], loc="outside lower center", **style)
     figure.suptitle(_title(inspection), fontsize=10)
     return figure
 
@@ -137,8 +137,8 @@ def draw_path(inspection: Inspection) -> Figure:
     )
     axis.set_xlim(-0.5, inspection.config.image_size - 0.5)
     axis.set_ylim(inspection.config.image_size - 0.5, -0.5)
-    look = {"facecolor": "0.2", "labelcolor": PALE, "edgecolor": "none", "fontsize": 8}
-    figure.legend(loc="outside lower center", ncols=4, **look)
+    style = {"facecolor": "0.2", "labelcolor": PALE, "edgecolor": "none", "fontsize": 8}
+    figure.legend(loc="outside lower center", ncols=4, **style)
     figure.suptitle(_title(inspection), fontsize=10)
     return figure
 
@@ -214,8 +214,8 @@ def by_frame(x: Tensor) -> Array:
 
 
 def _first_bounce(split: Split) -> int:
-    shows = split.bounce[:, 4:9].sum(1) > 0
-    return int(shows.long().argmax())
+    bounces = split.bounce[:, 4:9].sum(1) > 0
+    return int(bounces.long().argmax())
 
 
 def _bounce_time(inspection: Inspection) -> int:

@@ -84,7 +84,7 @@ def fly(
     dp, dv = (row.expand(*position.shape, 2) for row in eye)
     zero = torch.zeros_like(position)
     arc = _Arc(zero, position, velocity, world.acceleration.expand_as(position), dp * 0, dp, dv)
-    said = _along(arc, times)
+    states = _along(arc, times)
     hit_times = []
     for left in reversed(range(hits)):
         arc, hit = _next_arc(arc, world, times[..., -1, :], is_last=left == 0)
@@ -92,11 +92,11 @@ def fly(
             break
         hit_times.append(torch.where(hit, arc.since, inf))
         later = (times >= arc.since[..., None, :]) & hit[..., None, :]
-        said = [
+        states = [
             torch.where(later if new.ndim == later.ndim else later[..., None], new, old)
-            for new, old in zip(_along(arc, times), said, strict=True)
+            for new, old in zip(_along(arc, times), states, strict=True)
         ]
-    where, speed, dwhere, dspeed = said
+    where, speed, dwhere, dspeed = states
     none = position.new_full((*position.shape[:-1], 0, 2), inf)
     return Flight(
         torch.clamp(where, world.low, world.high),

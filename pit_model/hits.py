@@ -54,6 +54,11 @@ class Flights(NamedTuple):
     """Root mean square of detections about the fit along one axis, in pixels."""
 
     @property
+    def confirmed(self) -> Bools:
+        """(T,): whether a detection confirms an arc."""
+        return self.choice >= 0
+
+    @property
     def arcs(self) -> int:
         """Number of arcs."""
         return int(self.arc.max(initial=-1)) + 1

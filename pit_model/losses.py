@@ -170,9 +170,9 @@ def _sum(parts: Iterable[Tensor]) -> Tensor:
     return torch.stack(list(parts)).sum()
 
 
-def _where_known(said: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
+def _where_known(output: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
     """Set both to 0, without a gradient, where the truth is NaN."""
-    return torch.where(true.isnan(), 0, said), true.nan_to_num()
+    return torch.where(truth.isnan(), 0, output), truth.nan_to_num()
 
 
 def _l1(a: Tensor, b: Tensor) -> Tensor:

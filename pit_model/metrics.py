@@ -47,9 +47,9 @@ class Kind(NamedTuple):
     """A kind of metric, with one metric at each scale."""
 
     unit: str
-    said: Callable[[Outputs], Tensor]
+    output: Callable[[Outputs], Tensor]
     """The tracker's output, (N, 3, …)."""
-    true: Callable[[Batch], Tensor]
+    truth: Callable[[Batch], Tensor]
     """The true value, (K, L, …)."""
 
 
@@ -90,7 +90,7 @@ def add(totals: Totals, tracks: Sequence[Outputs], batch: Batch) -> Totals:
     errors = [
         torch.stack(
             [
-                _mean_error(kind.said(track), windows(kind.true(batch)), totals.sums.dtype)
+                _mean_error(kind.output(track), windows(kind.truth(batch)), totals.sums.dtype)
                 for track in tracks
             ]
         )
@@ -106,9 +106,9 @@ def read(totals: Totals, scales: Sequence[int]) -> dict[str, float]:
     return dict(zip(metric_names(scales), means, strict=True))
 
 
-def _mean_error(said: Tensor, true: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the mean over windows, frames and coordinates of |output − true|, a scalar."""
-    return (said - true).abs().to(dtype).mean()
+def _mean_error(output: Tensor, truth: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the mean over windows, frames and coordinates of |output − truth|, a scalar."""
+    return (output - truth).abs().to(dtype).mean()
 
 
 def choose_epochs(history: Sequence[Mapping[str, float]]) -> dict[str, int]:

@@ -121,11 +121,11 @@ def exact_trajectory(landmarks: Tensor, chunks: int, units: Units, window: int) 
     windows = landmarks.view(chunks, -1, 3, 2)  # (K, L − 2, 3, 2)
     count = windows.shape[1] + 2
     length = min(window, count)
-    said = fit(_frame_means(windows).unfold(1, length, 1).movedim(-1, 2), world)
+    fitted = fit(_frame_means(windows).unfold(1, length, 1).movedim(-1, 2), world)
     at = torch.arange(count - 2, device=landmarks.device)  # first frame of each window of three
     start = (at + 1 - length // 2).clamp(0, count - length)
     frames = (at - start)[:, None] + torch.arange(3, device=landmarks.device)  # (L − 2, 3)
-    return Trajectory(*(x[:, start[:, None], frames].flatten(0, 1) for x in said[:3]))
+    return Trajectory(*(x[:, start[:, None], frames].flatten(0, 1) for x in fitted[:3]))
 
 
 def _frame_means(windows: Tensor) -> Tensor:

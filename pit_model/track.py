@@ -176,8 +176,9 @@ class Tracker:
                 continue  # the first width that sees a ball decides polarity and background
             progress("trying", tried, len(widths) * len(looks))
             regime = Regime(w, *look)
-            found = self.detect(clip, regime, part)
-            trials[regime] = fit_flights(found, _tolerance(clip, regime))
+            detections = self.detect(clip, regime, part)
+            trials[regime] = fit_flights(detections, _tolerance(clip, regime))
+        progress("trying", len(widths) * len(looks), len(widths) * len(looks))
         return _best(trials) or first
 
     @torch.inference_mode()
@@ -185,11 +186,11 @@ class Tracker:
         self, clip: Clip, regime: Regime, part: range, progress: Listener = quiet
     ) -> Detections:
         """Find the most likely positions of a ball in consecutive frames, in pixels of the clip."""
-        places = []
+        peaks = []
         for heatmap in self._heatmaps(clip, regime, part):
-            places.append(read_places(heatmap))
-            progress("tracking", sum(len(height) for _, height in places), len(part))
-        position, confidence = (torch.cat(parts) for parts in zip(*places, strict=True))
+            peaks.append(read_peaks(heatmap))
+            progress("tracking", sum(len(height) for _, height in peaks), len(part))
+        position, confidence = (torch.cat(parts) for parts in zip(*peaks, strict=True))
         height, width = heatmap.shape[1:]
         scale = torch.tensor([clip.size[0] / width, clip.size[1] / height])
         in_clip = (position + 0.5) * scale - 0.5
@@ -207,8 +208,8 @@ class Tracker:
         for first in range(0, windows, step):
             inside = part[first : first + step + WINDOW - 1]
             grey = resize(clip.frames[inside.start : inside.stop].float() / 255, regime.width)
-            seen = network_input(grey, regime.dark, measured)
-            heatmaps = torch.sigmoid(self.network(seen[None], False).heatmaps[-1])  # (N, 3, h, w)
+            inputs = network_input(grey, regime.dark, measured)
+            heatmaps = torch.sigmoid(self.network(inputs[None], False).heatmaps[-1])  # (N, 3, h, w)
             total = torch.zeros(len(inside), height, width)
             total[: WINDOW - 1] = carried
             for k in range(WINDOW):
@@ -220,7 +221,7 @@ class Tracker:
             yield total[:complete] / count[:complete, None, None]
 
 
-def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:
+def read_peaks(heatmap: Tensor) -> tuple[Tensor, Tensor]:
     """Return positions (T, K, 2) and heights (T, K) of the highest peaks of maps (T, h, w)."""
     heatmap = heatmap.clone()
     rows, columns = (torch.arange(side) for side in heatmap.shape[1:])
@@ -236,7 +237,7 @@ def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:
 
 def _best(trials: Mapping[Regime, Flights]) -> Regime | None:
     """Return, of the trials that confirm about most frames, the one with the least scatter."""
-    confirmed = {regime: int((f.choice >= 0).sum()) for regime, f in trials.items()}
+    confirmed = {regime: int(f.confirmed.sum()) for regime, f in trials.items()}
     most = max(confirmed.values(), default=0)
     good = [regime for regime, count in confirmed.items() if most and count >= NEARLY * most]
     return min(good, key=lambda regime: trials[regime].scatter, default=None)

@@ -45,12 +45,12 @@ def write_csv(track: Track, path: Path) -> None:
     with path.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(COLUMNS)
-        for t, (seconds, seen, sure) in enumerate(
+        for t, (seconds, detected, confidence) in enumerate(
             zip(track.clip.time, track.position, track.confidence, strict=True)
         ):
             arc = "" if flights.arc[t] < 0 else int(flights.arc[t])
             fitted = [*_cells(flights.position[t], 3), *_cells(fps * flights.velocity[t], 2)]
-            row = [t, f"{seconds:.5f}", *_cells(seen, 3), f"{sure:.3f}", arc, *fitted]
+            row = [t, f"{seconds:.5f}", *_cells(detected, 3), f"{confidence:.3f}", arc, *fitted]
             table.writerow(row)
 
 
@@ -76,7 +76,7 @@ def summary(track: Track) -> dict[str, Any]:
         "frames": len(clip.frames),
         "fps": clip.fps,
         "size": list(clip.size),
-        "frames_with_ball": int((flights.choice >= 0).sum()),
+        "frames_with_ball": int(flights.confirmed.sum()),
         "arcs": flights.arcs,
         "g": _known(track.g),
         "g_error": errors.get("g"),
@@ -96,20 +96,20 @@ def summary(track: Track) -> dict[str, Any]:
 def sentences(track: Track) -> list[str]:
     """Describe the result, one sentence per line."""
     values, flights = summary(track), track.flights
-    look = "dark" if track.regime.dark else "bright"
-    against = "the median frame" if track.regime.subtract else "its background"
-    said = [
+    polarity = "dark" if track.regime.dark else "bright"
+    background = "the median frame" if track.regime.subtract else "its background"
+    lines = [
         f"{values['frames_with_ball']} of {values['frames']} frames show the ball in flight: "
         f"{_count(flights.arcs, 'arc')}, {_count(len(flights.hits), 'hit')}",
-        f"tracked at a width of {track.regime.width} px, {look} against {against}",
+        f"tracked at a width of {track.regime.width} px, {polarity} against {background}",
     ]
     if not flights.arcs:
-        return [f"no flight of a ball was found in {values['frames']} frames", said[1]]
-    said.append(f"detections scatter by {flights.scatter:.2f} px about the fit")
-    said.append(_measured(values))
+        return [f"no flight of a ball was found in {values['frames']} frames", lines[1]]
+    lines.append(f"detections scatter by {flights.scatter:.2f} px about the fit")
+    lines.append(_measured(values))
     if flights.restitution is not None:
-        said.append(f"restitution e = {flights.restitution:.3f}")
-    return said
+        lines.append(f"restitution e = {flights.restitution:.3f}")
+    return lines
 
 
 def _measured(values: Mapping[str, Any]) -> str:
@@ -173,16 +173,16 @@ def draw_track(track: Track, picture: NDArray[np.uint8]) -> Figure:
     figure = Figure(figsize=(10.0, 4.6), layout="constrained")
     over, beside = figure.subplots(1, 2, width_ratios=(3, 2))
     over.imshow(picture // 2)
-    flights, seen = track.flights, track.position
+    flights, detected = track.flights, track.position
     for arc in range(flights.arcs):
         inside = flights.arc == arc
         colour = f"C{arc % 10}"
         time, path = _curve(track, inside)
         over.plot(*path.T, "-", color=colour, lw=1.2)
-        over.plot(*seen[inside].T, "o", mfc="none", color=colour, ms=5)
+        over.plot(*detected[inside].T, "o", mfc="none", color=colour, ms=5)
         for axis, style in ((0, "--"), (1, "-")):
             beside.plot(time, path[:, axis], style, color=colour)
-            beside.plot(track.clip.time[inside], seen[inside, axis], "o", color=colour, ms=3)
+            beside.plot(track.clip.time[inside], detected[inside, axis], "o", color=colour, ms=3)
     for hit in flights.hits:
         over.plot(*hit.position, "+", color="white", ms=12)
         beside.axvline(hit.time / track.clip.fps, color="0.75", lw=0.9, zorder=0)
@@ -201,10 +201,10 @@ def draw_track(track: Track, picture: NDArray[np.uint8]) -> Figure:
 
 def annotated(track: Track, video: Path, progress: Listener = quiet) -> Iterator[NDArray[np.uint8]]:
     """Yield the pictures of a clip with the ball circled, its path and the hits."""
-    flights, seen = track.flights, track.position
+    flights, detected = track.flights, track.position
     total = len(track.clip.frames)
     radius = max(6.0, track.clip.size[0] / 60)
-    now = track.clip.time * track.clip.fps
+    frame_times = track.clip.time * track.clip.fps
     for t, (picture, _, _) in enumerate(read_frames(video)):
         image = Image.fromarray(picture)
         pen = ImageDraw.Draw(image)
@@ -213,12 +213,13 @@ def annotated(track: Track, video: Path, progress: Listener = quiet) -> Iterator
             path = flights.position[first:t]  # up to the ball, which stays to be seen
             for x, y in path[np.isfinite(path[:, 0])]:
                 pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill=YELLOW)
-            x, y = seen[t] if flights.choice[t] >= 0 else flights.position[t]
-            colour = GREEN if flights.choice[t] >= 0 else YELLOW
+            confirmed = flights.confirmed[t]
+            x, y = detected[t] if confirmed else flights.position[t]
+            colour = GREEN if confirmed else YELLOW
             around = (x - radius, y - radius, x + radius, y + radius)
             pen.ellipse(around, outline=colour, width=max(2, round(radius / 6)))
         for hit in flights.hits:
-            if now[t] - TRAIL <= hit.time <= now[t]:
+            if frame_times[t] - TRAIL <= hit.time <= frame_times[t]:
                 x, y = hit.position
                 pen.line((x - radius, y, x + radius, y), fill=RED, width=2)
                 pen.line((x, y - radius, x, y + radius), fill=RED, width=2)
@@ -240,8 +241,8 @@ def _curve(track: Track, inside: NDArray[np.bool_]) -> tuple[Floats, Floats]:
 def _middle_picture(track: Track, video: Path) -> NDArray[np.uint8]:
     """Return a frame from the middle of the part with a known ball."""
     inside = np.flatnonzero(track.flights.arc >= 0)
-    wanted = int(inside[len(inside) // 2]) if len(inside) else len(track.clip.frames) // 2
-    return next(islice((picture for picture, _, _ in read_frames(video)), wanted, None))
+    middle = int(inside[len(inside) // 2]) if len(inside) else len(track.clip.frames) // 2
+    return next(islice((picture for picture, _, _ in read_frames(video)), middle, None))
 
 
 def _cells(values: NDArray[np.float64], digits: int) -> list[str]:

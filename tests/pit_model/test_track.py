@@ -19,7 +19,7 @@ from pit_model.config import Units
 from pit_model.errors import PitError
 from pit_model.regime import Regime
 from pit_model.simulate import simulate
-from pit_model.track import Tracker, read_places
+from pit_model.track import Tracker, read_peaks
 from pit_model.track_files import sentences, summary, write_csv, write_track
 from pit_model.video import clip_of, read_clip, write_mp4
 
@@ -191,7 +191,7 @@ def test_the_highest_peaks_are_read_in_order():
     maps = torch.zeros(1, 40, 60)
     maps[0, 10, 20], maps[0, 10, 21] = 0.8, 0.4
     maps[0, 30, 50] = 0.6
-    position, height = read_places(maps)
+    position, height = read_peaks(maps)
     places = torch.tensor([[20 + 1 / 3, 10.0], [50.0, 30.0]])
     torch.testing.assert_close(position[0, :2], places, atol=1e-3, rtol=0)
     torch.testing.assert_close(height[0], torch.tensor([0.8, 0.6, 0.0]))

@@ -10,9 +10,15 @@ import doe
 EXAMPLE = Path(__file__).parents[1] / "examples" / "better-pit"
 
 
-@pytest.mark.parametrize(("study", "responses"), [("confirm", ("B56", "H56", "P56", "V56"))])
+@pytest.mark.parametrize(
+    ("study", "responses"),
+    [
+        ("pit-better-confirm", ("B56", "H56", "P56", "V56")),
+        ("pit-224-better", ("B224", "H224", "P224", "V224")),
+    ],
+)
 def test_a_table_of_means_over_seeds(study, responses):
-    runs = doe.load(EXAMPLE / "runs" / f"pit-better-{study}")
+    runs = doe.load(EXAMPLE / "runs" / study).dropna(subset=list(responses))
     means = runs.groupby(["setting", "F"])[list(responses)].agg(gmean)
     lines = (EXAMPLE / "README.md").read_text(encoding="utf-8").splitlines()
     for (setting, noisy), row in means.iterrows():

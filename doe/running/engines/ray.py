@@ -134,7 +134,7 @@ class RayEngine:
                 configure_logging=False,
                 **local,
             )
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        except Exception as error:  # of no further class if its own start takes too long
             raise _unreachable(self._settings.ray_address, error) from error
 
     def _room(self, settings: Settings) -> int:

@@ -63,18 +63,12 @@ def ray_token(tmp_path_factory):
 @pytest.fixture(scope="session")
 def ray_head(ray_token):
     """Address of a Ray cluster of one node with four cores and two GPUs."""
-    words = ["start", "--head", "--block", "--port=0", "--num-cpus=4", "--num-gpus=2"]
-    words += ["--include-dashboard=false", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
-    ray = Path(sys.executable).parent / "ray"
-    head = subprocess.Popen(
-        [ray, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    address = ""
-    for line in head.stdout:
-        if found := re.search(r"--address='([\d.:]+)'", line):
-            address = found[1]
+    for _ in range(3):  # Ray gives up after 30 s, which a busy machine may need
+        head, address, said = _start_ray()
+        if address:
             break
-    assert address, "ray start said no address"
+        head.wait()
+    assert address, f"ray start said no address:\n{said}"
     yield address
     processes = psutil.Process(head.pid).children(True)
     head.terminate()
@@ -83,6 +77,22 @@ def ray_head(ray_token):
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def _start_ray():
+    """The process of a new cluster, its address, and what it printed before."""
+    words = ["start", "--head", "--block", "--port=0", "--num-cpus=4", "--num-gpus=2"]
+    words += ["--include-dashboard=false", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
+    ray = Path(sys.executable).parent / "ray"
+    head = subprocess.Popen(
+        [ray, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    said = ""
+    for line in head.stdout:
+        said += line
+        if found := re.search(r"--address='([\d.:]+)'", line):
+            return head, found[1], said
+    return head, "", said
 
 
 @pytest.fixture(

@@ -90,6 +90,15 @@ def test_a_cluster_that_is_not_there(planned):
         run(planned("quick"), bench)
 
 
+def test_a_cluster_of_its_own_that_does_not_start_in_time(planned, monkeypatch):
+    def late(**_options):
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr("ray.init", late)
+    with pytest.raises(DoeError, match="cannot reach a Ray cluster at this machine"):
+        run(planned("quick"), Bench("ray", {}, {}, {}))
+
+
 def test_a_killed_task_is_tried_again(head, planned):
     """Ray's own process around a worker dies, and the worker with it."""
     plan = planned("gated", replicates=1)

@@ -21,8 +21,10 @@ STOPPING = DOCUMENT.with_name("stopping.md")
 def write_table(mark: str, table: str, document: Path = DOCUMENT) -> None:
     """Replace one table of a document."""
     before, begin, rest = document.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")
-    _, end, after = rest.partition(f"\n<!-- end of {mark} -->")
-    document.write_text(before + begin + table + end + after, "utf-8")
+    _, end, after = rest.partition(f"<!-- end of {mark} -->")
+    if not end:
+        raise ValueError(f"{document} has no end of the table {mark}")
+    document.write_text(f"{before}{begin}{table}\n{end}{after}", "utf-8")
 
 
 def read_table(mark: str, document: Path = DOCUMENT) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from doe.design.changes import confirming, on_path, planned_replicates
 from doe.design.runs import most_portions, portion, portions_per_replicate
+from doe.errors import counted
 from doe.store.scan import RunStatus, complete_portions, complete_replicates
 from doe.study.values import FIRST_LOOK, Stopping, Study
 
@@ -68,14 +69,14 @@ def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
     if complete < planned_replicates(study):
         waiting = sum(status.state in ("running", "pending") for status in statuses)
         return (
-            f"{waiting} runs are still to come, and this study did not declare interim looks: "
-            "looking until something is significant gives more false effects than p says. A study "
-            "that runs until it is decided declares its looks, and its p values are adjusted for "
-            "them.",
+            f"With {counted(waiting, 'run')} still to come, this study did not declare interim "
+            "looks: looking until something is significant gives more false effects than p says. "
+            "A study that runs until it is decided declares its looks, and its p values are "
+            "adjusted for them.",
         )
     if added := planned_replicates(study) - study.replicates:
         return (
-            f"{added} replicates were added to the first plan, and the study did not declare "
+            f"{counted(added, 'replicate')} beyond the first plan, and the study did not declare "
             "interim looks: if results were seen before they were added, p is too small.",
         )
     return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from doe.running.processes import end_by_signal
 from doe.running.program import Call, Listener, Program, run
 from doe.running.sources import STEP_COLUMNS, Stamps, matching, read_rows, stamp
 from doe.store.files import RunDir
+from doe.store.progress import log_tail
 from doe.store.requests import RunRequest
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces, printed_number
 from doe.study.stages import STAGE_DIR
@@ -23,6 +24,10 @@ from doe.terms import level_text
 
 ReportStep = Callable[..., None]
 """``report(step, total, **metrics)``"""
+LINE_LENGTH = 160
+"""Characters of a command's last line in the message of its failure."""
+MISSING_FILE = re.compile(r"(?i)no such file|not found|cannot open|can't open|no module named")
+"""What programs print when a file is not where they look for it."""
 
 
 def run_program(
@@ -52,8 +57,9 @@ def run_program(
         Called when the program has ended well and only its metrics are to be read.
     """
     should_stop()  # from here on, its end is waited for
+    files = RunDir(run_dir)
     if request.cwd:
-        run_dir = RunDir(run_dir).out
+        run_dir = files.out
         run_dir.mkdir(exist_ok=True)
     plan = preparation(command, values, request, run_dir, report)
     code = run(plan.call, program, plan.listeners, plan.progress.poll, should_stop)
@@ -62,7 +68,7 @@ def run_program(
     if code < 0:
         end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:
-        raise DoeError(f"the command ended with exit code {code}{_where(request.cwd)}")
+        raise DoeError(_failure(code, log_tail(files), request.cwd))
     leave()
     if request.stage:
         return {}  # its output is its reply
@@ -177,9 +183,17 @@ def _module_path(words: Iterable[str], start: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def _where(cwd: str) -> str:
-    own = '; it ran in its own directory; `cwd = "."` in the study file runs it where doe is'
-    return own if cwd == OWN else ""
+def _failure(code: int, log: Sequence[str], cwd: str) -> str:
+    """Return the last line of a failed command's log, and where it ran if a file is missing."""
+    said = next((line.strip() for line in reversed(log) if line.strip()), "")
+    message = f"the command ended with exit code {code}"
+    if said:
+        message += f": {said if len(said) <= LINE_LENGTH else said[: LINE_LENGTH - 1] + '…'}"
+    if cwd == OWN and any(MISSING_FILE.search(line) for line in log):
+        message += (
+            '; it ran in its own directory; `cwd = "."` in the study file runs it where doe is'
+        )
+    return message
 
 
 # Progress ---------------------------------------------------------------------------------------

@@ -187,12 +187,20 @@ def test_a_module_of_the_place_is_found(place, go):
     assert go(plan)[0]["done"] == 2
 
 
-def test_a_failed_command_says_where_it_ran(place, go):
+def test_a_failed_command_says_where_it_ran_if_a_file_is_missing(place, go):
     words = script(place, "open('data.csv')")
     (place / "data.csv").touch()
     plan, _ = write_plan(study_of(words), place / "runs")
-    with pytest.raises(Exception, match=r'exit code 1; it ran in its own .* `cwd = "."`'):
+    said = r"exit code 1: FileNotFoundError: .*'data.csv'; it ran in its own .* `cwd = \".\"`"
+    with pytest.raises(Exception, match=said):
         go(plan)
+
+
+def test_a_failed_command_says_its_last_line_alone_otherwise(place, go):
+    plan, _ = write_plan(study_of(script(place, "raise MemoryError('CUDA')")), place / "runs")
+    with pytest.raises(Exception, match="exit code 1: MemoryError: CUDA") as raised:
+        go(plan)
+    assert "cwd" not in str(raised.value)
 
 
 @pytest.mark.parametrize("cwd", ["/data", "~", "{A}"])

@@ -19,7 +19,8 @@ LIVE = {
 AWAY = re.compile(
     r"unable to contact|connect(ion)? (failure|refused|timed out)|timed out|zero bytes were"
     r"|temporarily unable|resource temporarily unavailable|communication connection failure"
-    r"|slurm backup controller|in standby mode|transport endpoint|no route to host",
+    r"|slurm backup controller|in standby mode|transport endpoint|no route to host"
+    r"|missing socket|broken pipe|connection reset",
     re.IGNORECASE,
 )
 """Messages of the commands when no controller answers; anything else is a refusal."""

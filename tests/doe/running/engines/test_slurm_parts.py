@@ -184,6 +184,7 @@ def test_the_queue_is_read(commands):
         ("sbatch: error: Unable to contact slurm controller (connect failure)", AwayError),
         ("slurm_load_jobs error: Socket timed out on send/recv operation", AwayError),
         ("sbatch: error: Zero Bytes were transmitted or received", AwayError),
+        ("slurm_load_jobs error: Unexpected missing socket error", AwayError),
         ("sbatch: error: Batch job submission failed: Invalid account", DoeError),
         ("sbatch: error: QOSMaxSubmitJobPerUserLimit", DoeError),
     ],

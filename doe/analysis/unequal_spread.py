@@ -9,7 +9,6 @@ import numpy as np
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.diagnostics import distances, spread_between, spreads_by_factor
-from doe.analysis.estimators.robust import hc3
 from doe.analysis.fit import Fit, within_cells
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.pvalues import holm, significant
@@ -129,6 +128,8 @@ def doubted_terms(response: FittedResponse) -> tuple[str, ...]:
         return ()
     if float(np.ptp(fit.leverage)) < 1e-9 or _groups(fit) is None:
         return ()
+    from doe.analysis.estimators.robust import hc3  # a table without doubts need not load it
+
     p = hc3(fit)
     p_holm = dict(zip(p, holm(np.array(list(p.values()))).tolist(), strict=True))
     return tuple(t.term for t in called if p_holm.get(t.mask, 0.0) >= alpha)

@@ -353,7 +353,7 @@ def test_few_random_blocks_are_said_to_be_few() -> None:
     _, observed = case_of_r("blocks")
     found = random_blocks(fitted(observed), 0.05)
     assert not found.enough
-    assert "3 blocks are too few to know that" in found.sentence
+    assert "3 blocks are too few to estimate it" in found.sentence
     rows = {row.source: row for row in analyze(observed).anova.rows}
     for term in found.terms:  # complete blocks: the same tests as with fixed ones
         assert term.f == pytest.approx(rows[term.term].f, rel=1e-6)

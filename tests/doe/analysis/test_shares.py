@@ -62,10 +62,8 @@ def test_the_scale_goes_there_and_back_with_none_and_all_of_the_items() -> None:
 def test_no_interval_of_a_share_goes_beyond_it() -> None:
     raw = analyze(accuracy(items=0))
     assert max(ends(raw)) > 1.0
-    assert (
-        "Intervals of y reach beyond 1, and no value does: if it is a share, its scale is"
-        in (raw.warnings[-1])
-    )
+    said = "Intervals of y reach beyond 1, and no value does: if it is a proportion, set its scale"
+    assert said in raw.warnings[-1]
     for scale in ("raw", "logit"):
         shown = analyze(replace(accuracy(), scale=scale))
         assert 0.0 <= min(ends(shown)) < 0.97 < max(ends(shown)) <= 1.0

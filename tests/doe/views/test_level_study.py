@@ -80,7 +80,7 @@ def test_a_chosen_model_has_its_terms_and_says_a_broken_hierarchy(study):
 
 def test_blocks_as_random_are_told_to_be_too_few(study):
     text = " ".join(said("analyze", "--study", study, "-r", "accuracy", "--random-blocks").split())
-    assert "2 blocks are too few to know that" in text
+    assert "2 blocks are too few to estimate it" in text
 
 
 def test_the_terminal_says_levels_and_names(study):

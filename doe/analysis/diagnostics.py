@@ -298,12 +298,13 @@ def _cure(fit: Fit, transform: Transformation) -> Cure:
         holds = "judge terms by the counted items"
     elif float(np.ptp(fit.leverage)) > 1e-9 and not fit.grouped:
         holds, remedies = "judge terms by HC3 of the robust methods, not by max-T", _robust(fit)
-    words = holds if fit.strata else f"{holds}, and see the dispersion table"
+    look = "" if fit.strata else "see the dispersion table"
     if transform.name == "none":
         logit = ("transform=logit",) if transform.share.items else ()
         options = logit or ("transform=log", "transform=auto")
-        return Cure(f"transform the response; {words}", (*options, *remedies))
-    return Cure(words, remedies)
+        words = " and ".join(filter(None, ("transform the response", look)))
+        return Cure(f"{words}; {holds}", (*options, *remedies))
+    return Cure("; ".join(filter(None, (holds, look))), remedies)
 
 
 def _robust(fit: Fit) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from doe.errors import counted
 from doe.numbers import about, cell_text, confidence, from_to, with_interval
 from doe.results.report import Report
 from doe.terms import factors_in, is_squared, level_in_words, level_text, order, parse_term
-from doe.views.headlines import headlines, over_conditions_text, rival_terms
+from doe.views.headlines import choice_in_words, headlines, over_conditions_text, rival_terms
 from doe.views.next_step import next_step
 from doe.views.words import is_clear, is_switch, level_phrase, loss_finding, mean_word
 
@@ -27,6 +27,10 @@ VERDICTS = {
     "refuted": "Refuted by {seeds}.",
     "open": "Not shown to differ with {seeds}.",
 }
+
+
+MOST_CONDITIONS = 4
+"""Conditions whose best choices a card lists."""
 
 
 class Chip(NamedTuple):
@@ -221,6 +225,7 @@ def card(report: Report, response: str) -> Card | None:
         _ties(analysis),
         _optimum(analysis),
         *over_conditions_text(analysis),
+        _in_each_condition(analysis),
         _confirmed(analysis),
         _next(report, analysis),
     )
@@ -264,7 +269,10 @@ def _ties(analysis: Analysis) -> str:
 
 
 def _optimum(analysis: Analysis) -> str:
-    """Return the model's optimum, where it is another configuration or lies on a surface."""
+    """Return the model's optimum, where it is another choice or lies on a surface.
+
+    Nothing where it lies in another condition, which nobody chooses.
+    """
     assert analysis.best is not None
     if analysis.surface is not None and analysis.surface.optimum is not None:
         found = analysis.surface.optimum
@@ -274,17 +282,30 @@ def _optimum(analysis: Analysis) -> str:
     reduced, top = analysis.best.reduced, analysis.best.cells[0]
     fixed = {i for term in reduced.terms for i in factors_in(parse_term(term, analysis.keys))}
     levels = reduced.best.levels
-    changed = [
-        level_phrase(analysis.factors[i], levels[i], keyed=False)
-        for i in sorted(fixed)
-        if levels[i] not in (-1, top.levels[i])
-    ]
-    if not changed or reduced.best.mean is None:
+    changed = [i for i in sorted(fixed) if levels[i] not in (-1, top.levels[i])]
+    met = any(analysis.factors[i].role == "condition" for i in changed)
+    if not changed or met or reduced.best.mean is None:
         return ""
     unit = f" {analysis.unit}" if analysis.unit else ""
     kind = "a geometric mean of " if reduced.best.geometric else ""
     predicted = f"predicted {kind}{_number(reduced.best.mean)}{unit}"
-    return f"The model's optimum is another: {', '.join(changed)}, {predicted}."
+    words = ", ".join(level_phrase(analysis.factors[i], levels[i], keyed=False) for i in changed)
+    return f"The model's optimum is another: {words}, {predicted}."
+
+
+def _in_each_condition(analysis: Analysis) -> str:
+    """Return the choice with the best observed mean in each of a few conditions."""
+    assert analysis.best is not None
+    conditions = analysis.best.conditions
+    if not 2 <= len(conditions) <= MOST_CONDITIONS:
+        return ""
+    unit = f" {analysis.unit}" if analysis.unit else ""
+    each = (
+        f"for {choice_in_words(of.condition)}, {choice_in_words(of.config)} "
+        f"({about(of.mean)}{unit})"
+        for of in conditions
+    )
+    return f"Best observed {'; '.join(each)}."
 
 
 def _confirmed(analysis: Analysis) -> str:

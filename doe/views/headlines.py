@@ -369,11 +369,9 @@ def over_conditions_text(analysis: Analysis) -> tuple[str, ...]:
     choice, safest = (choice_in_words(of.config) for of in (mean, worst))
     lead = f"Over all conditions of {_joined(met)}, {choice} has the best observed mean"
     own = f"{lead}, {about(mean.value)}{_unit(analysis)}"
-    if worst.config == mean.config:
-        return (f"{own}, and the best observed worst case, {about(worst.value)}{_unit(analysis)}.",)
-    return (
-        f"{own}; {safest} has the best observed worst case, {about(worst.value)}{_unit(analysis)}.",
-    )
+    case = f"the best observed worst case, {about(worst.value)}{_unit(analysis)}."
+    joint = ", and " if worst.config == mean.config else f"; {safest} has "
+    return (f"{own}{joint}{case}",)
 
 
 def choice_in_words(name: str) -> str:

@@ -88,21 +88,29 @@ def test_the_card_is_the_best_observed_configuration(paper_report, analysis):
     tied = len(analysis.best.among_best) - 1
     assert made.lines[0].startswith(f"{tied} other" if tied else "No other")
     assert made.lines[-1] == "Not yet confirmed with new seeds."
-    assert made.lines[-2].startswith("Over all conditions of Noise (F), A1B1C1D0E1 has the best")
+    assert made.lines[-3].startswith("Over all conditions of Noise (F), A1B1C1D0E1 has the best")
+    each = analysis.best.conditions
+    assert made.lines[-2].startswith(f"Best observed for F0, {each[0].config} (")
+    assert made.lines[-2].endswith(
+        f"; for F1, {each[1].config} ({to_figures(each[1].mean, 3)} px)."
+    )
 
 
-def test_the_models_optimum_is_told_where_it_is_another(paper_report, analysis):
+@pytest.mark.parametrize(("factor", "name"), [(2, "Heatmap supervision"), (5, "")])
+def test_the_models_optimum_is_named_where_another_choice_is(paper_report, analysis, factor, name):
     top, reduced = analysis.best.cells[0], analysis.best.reduced
-    other = tuple(1 - level if i == 5 else level for i, level in enumerate(top.levels))
+    other = tuple(1 - level if i == factor else level for i, level in enumerate(top.levels))
     reduced = msgspec.structs.replace(
         reduced, best=msgspec.structs.replace(reduced.best, levels=other, mean=1.25)
     )
     best = msgspec.structs.replace(analysis.best, reduced=reduced)
     changed = msgspec.structs.replace(analysis, best=best)
-    report = paper_report._replace(analyses={"dec_avg": changed})
-    phrase = "with Noise" if other[5] else "without Noise"
-    expected = f"The model's optimum is another: {phrase}, predicted 1.25 px."
-    assert expected in card(report, "dec_avg").lines
+    lines = card(paper_report._replace(analyses={"dec_avg": changed}), "dec_avg").lines
+    named = [line for line in lines if line.startswith("The model's optimum is another")]
+    phrase = f"{'with' if other[factor] else 'without'} {name}"
+    assert named == (
+        [f"The model's optimum is another: {phrase}, predicted 1.25 px."] if name else []
+    )
 
 
 def test_caveats_count_checks_and_lost_runs(paper_report, unfinished_report):

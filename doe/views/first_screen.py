@@ -20,7 +20,14 @@ from doe.results.report import Report
 from doe.terms import factors_in, is_squared, level_in_words, level_text, order, parse_term
 from doe.views.headlines import choice_in_words, headlines, over_conditions_text, rival_terms
 from doe.views.next_step import next_step
-from doe.views.words import is_clear, is_switch, level_phrase, loss_finding, mean_word
+from doe.views.words import (
+    after_number,
+    is_clear,
+    is_switch,
+    level_phrase,
+    loss_finding,
+    mean_word,
+)
 
 VERDICTS = {
     "confirmed": "Confirmed with {seeds}.",
@@ -107,7 +114,7 @@ def _optimum_found(analysis: Analysis, title: str) -> str:
     places = [f"{names[key]} = {_level_about(level)}" for key, level in best.levels.items()]
     most = "highest" if analysis.goal == "max" else "lowest"
     size = with_interval(best.mean, best.ci_low, best.ci_high)[0]
-    unit = f" {analysis.unit}" if analysis.unit else ""
+    unit = after_number(analysis)
     where = " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
     return f"The fitted surface has its {most} {title}, {size}{unit}, at {where}."
 
@@ -130,7 +137,7 @@ def _change(factor: FactorColumn, analysis: Analysis, title: str) -> str:
     ]
     if len(known) < 2:
         return f"{_name(factor)} has an effect on {title}"
-    unit = f" {analysis.unit}" if analysis.unit else ""
+    unit = after_number(analysis)
     if title != analysis.response:  # a name as it is written in code stays so
         title = title[:1].upper() + title[1:]
     if len(factor.levels) == 2:
@@ -217,7 +224,7 @@ def card(report: Report, response: str) -> Card | None:
     if analysis.best is None or not analysis.best.cells:
         return None
     top = analysis.best.cells[0]
-    unit = f" {analysis.unit}" if analysis.unit else ""
+    unit = after_number(analysis)
     cell = next((cell for cell in report.subject.cells if cell.config == top.config), None)
     spread = None if cell is None or response not in cell.spreads else cell.spreads[response].std
     runs = counted(top.n, "run")
@@ -286,7 +293,7 @@ def _optimum(analysis: Analysis) -> str:
     met = any(analysis.factors[i].role == "condition" for i in changed)
     if not changed or met or reduced.best.mean is None:
         return ""
-    unit = f" {analysis.unit}" if analysis.unit else ""
+    unit = after_number(analysis)
     kind = "a geometric mean of " if reduced.best.geometric else ""
     predicted = f"predicted {kind}{_number(reduced.best.mean)}{unit}"
     words = ", ".join(level_phrase(analysis.factors[i], levels[i], keyed=False) for i in changed)
@@ -299,7 +306,7 @@ def _in_each_condition(analysis: Analysis) -> str:
     conditions = analysis.best.conditions
     if not 2 <= len(conditions) <= MOST_CONDITIONS:
         return ""
-    unit = f" {analysis.unit}" if analysis.unit else ""
+    unit = after_number(analysis)
     each = (
         f"for {choice_in_words(of.condition)}, {choice_in_words(of.config)} "
         f"({about(of.mean)}{unit})"

@@ -21,6 +21,7 @@ from doe.terms import config_in_words, factors_in, level_in_words, level_text, o
 from doe.views.next_step import next_step
 from doe.views.words import (
     advice_text,
+    after_number,
     curvature_text,
     difference_unit,
     factor_text,
@@ -289,10 +290,6 @@ def _rivals(term: int, name: str, analysis: Analysis) -> str:
     return " = ".join(rival_terms(term, name, analysis))
 
 
-def _unit(analysis: Analysis) -> str:
-    return f" {analysis.unit}" if analysis.unit else ""
-
-
 def _analysed_unit(analysis: Analysis) -> str:
     """Return what follows a difference on the analysed scale."""
     if analysis.transform.name != "none":
@@ -348,7 +345,7 @@ def _best(analysis: Analysis) -> str:
     top = analysis.best.cells[0]
     shared = sum(cell.mean == top.mean for cell in analysis.best.cells) > 1
     whose = "Their" if shared else "Its"
-    mean = f"{whose} {mean_word(analysis).lower()} is {about(top.mean)}{_unit(analysis)}"
+    mean = f"{whose} {mean_word(analysis).lower()} is {about(top.mean)}{after_number(analysis)}"
     parts = (
         *over_conditions_text(analysis),
         analysis.best.sentence,
@@ -368,8 +365,8 @@ def over_conditions_text(analysis: Analysis) -> tuple[str, ...]:
     mean, worst = best.over_conditions
     choice, safest = (choice_in_words(of.config) for of in (mean, worst))
     lead = f"Over all conditions of {_joined(met)}, {choice} has the best observed mean"
-    own = f"{lead}, {about(mean.value)}{_unit(analysis)}"
-    case = f"the best observed worst case, {about(worst.value)}{_unit(analysis)}."
+    own = f"{lead}, {about(mean.value)}{after_number(analysis)}"
+    case = f"the best observed worst case, {about(worst.value)}{after_number(analysis)}."
     joint = ", and " if worst.config == mean.config else f"; {safest} has "
     return (f"{own}{joint}{case}",)
 
@@ -412,8 +409,8 @@ def _confirmed(analysis: Analysis) -> str:
         predicted = f", predicted {span} ({level} for any choice)"
     over = " over all conditions" if fresh.over_conditions else ""
     sentences = [
-        f". With {seeds} {named(fresh.config)} has {about(fresh.mean)}{_unit(analysis)}{over}"
-        f"{predicted}."
+        f". With {seeds} {named(fresh.config)} has {about(fresh.mean)}{after_number(analysis)}"
+        f"{over}{predicted}."
     ]
     for gain in fresh.gains:
         size, *ends = with_interval(gain.difference, gain.low, gain.high)

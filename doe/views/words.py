@@ -39,6 +39,11 @@ def unit_text(unit: str) -> str:
     return f" [{unit}]" if unit else ""
 
 
+def after_number(analysis: Analysis) -> str:
+    """Return the response's unit as it follows a number; empty where there is none."""
+    return f" {analysis.unit}" if analysis.unit else ""
+
+
 def mean_word(analysis: Analysis) -> str:
     """Return what a mean taken back from the analysed scale is called."""
     return MEANS.get(analysis.transform.name, "Mean")

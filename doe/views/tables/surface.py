@@ -12,7 +12,7 @@ from doe.numbers import Value, about, cell_text, confidence, with_interval
 from doe.terms import level_text
 from doe.views.table import Column, Row, Table, rows_of
 from doe.views.tables import ResponseTable
-from doe.views.words import mean_word
+from doe.views.words import after_number, mean_word
 
 FAR = "Beyond the runs the path is extrapolated: run a few of its points before trusting it."
 KINDS = {
@@ -57,7 +57,7 @@ def optimum_text(analysis: Analysis, surface: Surface) -> str:
     """Return what is predicted at the optimum: "Predicted mean 82.1 (81.9 to 82.4)"."""
     optimum = surface.optimum
     assert optimum is not None
-    unit = f" {analysis.unit}" if analysis.unit else ""
+    unit = after_number(analysis)
     span = ""
     mean, *ends = with_interval(optimum.mean, optimum.ci_low, optimum.ci_high)
     if ends:

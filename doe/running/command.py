@@ -15,7 +15,7 @@ from doe.running.processes import end_by_signal
 from doe.running.program import Call, Listener, Program, run
 from doe.running.sources import STEP_COLUMNS, Stamps, matching, read_rows, stamp
 from doe.store.files import RunDir
-from doe.store.progress import log_tail
+from doe.store.progress import last_line, log_tail
 from doe.store.requests import RunRequest
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces, printed_number
 from doe.study.stages import STAGE_DIR
@@ -24,8 +24,6 @@ from doe.terms import level_text
 
 ReportStep = Callable[..., None]
 """``report(step, total, **metrics)``"""
-LINE_LENGTH = 160
-"""Characters of a command's last line in the message of its failure."""
 MISSING_FILE = re.compile(r"(?i)no such file|not found|cannot open|can't open|no module named")
 """What programs print when a file is not where they look for it."""
 
@@ -185,10 +183,8 @@ def _module_path(words: Iterable[str], start: Path) -> dict[str, str]:
 
 def _failure(code: int, log: Sequence[str], cwd: str) -> str:
     """Return the last line of a failed command's log, and where it ran if a file is missing."""
-    said = next((line.strip() for line in reversed(log) if line.strip()), "")
-    message = f"the command ended with exit code {code}"
-    if said:
-        message += f": {said if len(said) <= LINE_LENGTH else said[: LINE_LENGTH - 1] + '…'}"
+    said = last_line(log)
+    message = f"the command ended with exit code {code}{f': {said}' if said else ''}"
     if cwd == OWN and any(MISSING_FILE.search(line) for line in log):
         message += (
             '; it ran in its own directory; `cwd = "."` in the study file runs it where doe is'

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from doe.design.runs import Run
 from doe.running.engines import Ended, Slot
 from doe.running.worker import ExitCode
+from doe.store.progress import without_log
 from doe.store.scan import RunStatus
 from doe.store.verdicts import Failure
 from doe.terms import level_text
@@ -372,12 +373,12 @@ class Breaker:
 
 
 def signature(failure: Failure) -> str:
-    """Return where an exception was raised: its type and stack, without the values in its
-    message."""
+    """Return where a run failed, without values: an exception's type and stack, or the reason
+    without what the command printed."""
     if failure.kind != "exception":
         return ""
     if not failure.traceback:
-        return failure.reason
+        return without_log(failure.reason, failure.log)
     places = re.findall(r'^  File "(.*)", line (\d+)', failure.traceback, re.MULTILINE)
     return f"{failure.type} {places}"
 

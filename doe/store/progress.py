@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO, NamedTuple
 
 import msgspec
@@ -105,6 +105,8 @@ class Reporter:
 
 LOG_LINES = 40
 """Lines of the log in the report of a failure."""
+LINE_LENGTH = 160
+"""Characters of the last of them in the message of a failed command."""
 BLOCK_BYTES = 65536
 LINE_BYTES = 2000
 """Average length of a line; of longer ones, such as a redrawn progress bar, only the end is
@@ -157,8 +159,26 @@ def log_tail(run: RunDir) -> tuple[str, ...]:
         text = read_end(run.log, BLOCK_BYTES).decode(errors="replace")
     except OSError:
         return ()
-    latest = text.rpartition(f"\n{ATTEMPT}")[2] if f"\n{ATTEMPT}" in text else text
-    return tuple(portable(latest, run).splitlines()[-LOG_LINES:])
+    if f"\n{ATTEMPT}" in text:
+        text = text.rpartition(f"\n{ATTEMPT}")[2].partition("\n")[2]
+    return tuple(portable(text, run).splitlines()[-LOG_LINES:])
+
+
+def without_log(message: str, log: Iterable[str]) -> str:
+    """Return a message without the line of the log that it quotes."""
+    for line in filter(None, map(_cut, log)):
+        message = message.replace(f": {line}", "", 1)
+    return message
+
+
+def _cut(line: str) -> str:
+    line = line.strip()
+    return line if len(line) <= LINE_LENGTH else f"{line[: LINE_LENGTH - 1]}…"
+
+
+def last_line(log: Sequence[str]) -> str:
+    """Return the last line of a log that is not blank, cut to `LINE_LENGTH` characters."""
+    return next((line for line in map(_cut, reversed(log)) if line), "")
 
 
 def last_lines(file: BinaryIO, lines: int) -> int:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from doe.errors import SpecError
+from doe.errors import DoeError, SpecError
 from doe.running.command import resolved
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan, write_plan
@@ -201,6 +201,13 @@ def test_a_failed_command_says_its_last_line_alone_otherwise(place, go):
     with pytest.raises(Exception, match="exit code 1: MemoryError: CUDA") as raised:
         go(plan)
     assert "cwd" not in str(raised.value)
+
+
+def test_commands_that_fail_alike_stop_the_study_whatever_they_print_last(place, go):
+    words = script(place, "raise MemoryError(f'{os.getpid()} bytes of {sys.argv[1]}')")
+    plan, _ = write_plan(study_of(words), place / "runs")
+    with pytest.raises(DoeError, match=r"(?s)same way.*exit code 1: MemoryError: .* bytes of"):
+        go(plan)
 
 
 @pytest.mark.parametrize("cwd", ["/data", "~", "{A}"])

@@ -15,6 +15,7 @@ from doe.errors import DoeError
 from doe.running.execute import check_writable
 from doe.running.scheduler import RunOptions
 from doe.store.files import RunDir, StudyDir, put_once, write_atomic
+from doe.store.progress import log_tail
 from doe.store.verdicts import (
     Failure,
     Result,
@@ -180,3 +181,9 @@ def test_names_of_a_run_are_told_from_files_of_the_backend(tmp_path):
     assert not any(
         map(run.is_reserved, ("metrics.json", "epochs.csv", "lease-a.json", "log.txt.1"))
     )
+
+
+def test_the_log_of_a_later_attempt_begins_below_its_heading(tmp_path):
+    run = RunDir(tmp_path)
+    run.log.write_text("first\n\n== attempt 2 ==\nsecond\n")
+    assert log_tail(run) == ("second",)
